@@ -142,3 +142,83 @@ def test_a_function_is_found_behind_the_mark_at_the_beginning_of_its_file(debug:
     program = debug("python app.py", {"app.py": "import bom\nbom.f(1)\n", "bom.py": "\ufeffdef f(a):\n    return a\n"})
     assert program.do(f"b {name}")["out"] == f"Breakpoint 1 at {program.root}/bom.py:2\n"
     assert place(program.do("c")) == "bom.py:2 f"
+
+
+SEVERAL = dedent(
+    """\
+    import sys
+    from typing import overload
+    import used
+    if sys.version_info >= (3,):
+        def which(): return 1
+    else:
+        def which():
+            return 2
+    try:
+        import none_of_this_name
+    except ImportError:
+        def late(n):
+            return n
+    else:
+        def late(n):
+            return -n
+    class Box:
+        @property
+        def size(self):
+            return self._size
+        @size.setter
+        def size(self, to):
+            self._size = to
+    class Other:
+        def which(self):
+            return 3
+    @overload
+    def text(n: int) -> str: ...
+    @overload
+    def text(n: str) -> str: ...
+    def text(n):
+        return str(n)
+    box = Box()
+    box.size = 1
+    which(), late(1), box.size, Other().which(), text(1), used.late()
+    """
+)
+SEVERAL["used.py"] = "if True:\n    def late():\n        return 1\nelse:\n    def late():\n        return 2\n"
+NOTE = "note: {} is defined {} times, at lines {}; {}\n"
+EACH = "each gets a breakpoint"
+
+
+@pytest.mark.parametrize("file", ["", "app.py:"], ids=["alone", "in its file"])
+def test_a_function_that_is_defined_more_than_once_has_a_breakpoint_at_each(debug: Any, file: str) -> None:
+    program = debug("python app.py", SEVERAL)
+    for name, lines in {"late": [13, 16], "Box.size": [20, 23], "text": [32]}.items():
+        if name == "late" and not file:
+            continue  # another file has one too
+        before = len(program.breakpoints["list"])
+        answer = program.do(f"b {file}{name}")
+        made = program.breakpoints["list"][before:]
+        assert [(one["file"], one["line"]) for one in made] == [("app.py", line) for line in lines], answer["out"]
+        said = NOTE.format(name, len(lines), ", ".join(map(str, lines)), EACH)
+        assert answer["out"].startswith(said) is (len(lines) > 1)
+    assert place(program.do("c")) == "app.py:23 size"
+
+
+def test_of_several_definitions_that_are_loaded_the_one_in_use_is_taken(debug: Any) -> None:
+    program = debug("python app.py", SEVERAL)
+    program.do("tbreak 33")
+    program.do("c")
+    for target, line in {"app.py:late": 13, "used.py:late": 3, "late": 13}.items():
+        answer = program.do(f"b {target}, True")
+        assert program.breakpoints["list"][-1]["line"] == line
+        said = f"what is in use now gets a breakpoint, at {line}\n"
+        assert (said in answer["out"]) is (":" in target), answer["out"]
+    program.do("b Box.size")
+    assert [one["line"] for one in program.breakpoints["list"][-2:]] == [20, 23]
+
+
+def test_a_function_is_preferred_to_the_methods_of_its_name_in_its_file(debug: Any) -> None:
+    program = debug("python app.py", SEVERAL)
+    answer = program.do("b app.py:which")
+    assert answer["out"].startswith(NOTE.format("which", 2, "5, 8", EACH)) and not answer["failed"]
+    assert "several functions are called which" in program.do("b which")["out"]
+    assert place(program.do("c")) == "app.py:5 which"

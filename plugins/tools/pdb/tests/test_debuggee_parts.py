@@ -350,7 +350,7 @@ def repository(tmp_path: Path) -> Path:
     ],
 )
 def test_places_as_people_write_them(repository: Path, written: str, read: str) -> None:
-    assert locations(repository).read(written)[0] == read.format(root=repository)
+    assert [one for one, _ in locations(repository).read(written)] == [read.format(root=repository)]
 
 
 @pytest.mark.parametrize(
@@ -381,8 +381,8 @@ def test_a_class_and_its_method_are_looked_for_together(repository: Path, monkey
             super().__init__(path)
 
     monkeypatch.setattr(places_module, "Source", Noted)
-    assert locations(repository).read("Account.deposit")[0] == "app.py:4"
-    assert locations(repository).read("other.Other.deposit")[0] == "other.py:3"
+    assert locations(repository).read("Account.deposit") == [("app.py:4", None)]
+    assert locations(repository).read("other.Other.deposit") == [("other.py:3", None)]
     assert taken_apart == ["app.py", "other.py"]
 
 

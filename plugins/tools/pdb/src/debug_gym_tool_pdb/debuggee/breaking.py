@@ -13,7 +13,7 @@ from .places import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, List
+    from typing import Any, Callable, List, Optional, Tuple
 
 
 @documented
@@ -21,16 +21,22 @@ class Breaking(Looking):
     """Breakpoints, by commands."""
 
     def do_break(self, arg: str, temporary: "Any" = 0) -> "Any":  # noqa: D102
-        function = None
+        places: "List[Tuple[str, Optional[str]]]" = [(arg, None)]
         if arg:
             try:
-                arg, function = self.locations.read(arg)
+                places = self.locations.read(arg)
             except NotUnderstood as error:
                 self.error(str(error))
                 return
         elif not any(bdb.Breakpoint.bpbynumber):
             self.message("There are no breakpoints.")
             return
+        for place, function in places:
+            self._break_at(place, function, temporary)
+
+    do_b = do_break
+
+    def _break_at(self, arg: str, function: "Optional[str]", temporary: "Any") -> None:
         known = {one.number for one in bdb.Breakpoint.bpbynumber if one}
         super().do_break(arg, temporary)
         self._say_whose_line(arg.partition(",")[0].strip())
@@ -41,8 +47,6 @@ class Breaking(Looking):
                 first = ", ".join(others[:-1])
                 which = "are breakpoints {} and".format(first) if first else "is breakpoint"
                 self.message("note: at this line there {} {} too".format(which, others[-1]))
-
-    do_b = do_break
 
     def do_tbreak(self, arg: str) -> "Any":  # noqa: D102
         self.do_break(arg, 1)

@@ -9,7 +9,7 @@ import types
 from _imp import is_frozen
 
 from .channel import _ATTRIBUTES, Pattern
-from .places import Definition, Source, definition
+from .places import Definition, Source, definitions
 from .statements import own_nodes
 
 TYPE_CHECKING = False
@@ -237,7 +237,7 @@ def _described(found: "Optional[Tuple[_Module, str]]") -> "Optional[Definition]"
     if found is None:
         return None
     module, name = found
-    return definition(module.source, module.nodes, name, module.file)
+    return definitions(module.source, name, module.nodes[name], module.file)[-1]
 
 
 def _dotted(node: "Any") -> str:

@@ -248,9 +248,10 @@ class Search:
         except (OSError, SyntaxError, ValueError, RecursionError):
             return []
         module = re.sub(r"(/__init__)?\.py\Z", "", file).replace("/", ".")
-        nodes = dict(source.functions())
-        meant = [name for name in nodes if ("." + module + "." + name).endswith("." + wanted)]
-        return [definition(source, nodes, name, file) for name in meant]
+        meant = [one for one in source.functions() if ("." + module + "." + one[0]).endswith("." + wanted)]
+        overloads = [one for one in meant if _is_overload(one[1])]
+        meant = [one for one in meant if one not in overloads] or meant
+        return [made for name, node in meant for made in definitions(source, name, node, file)]
 
 
 def _names_in(content: bytes) -> "List[str]":
@@ -258,19 +259,30 @@ def _names_in(content: bytes) -> "List[str]":
     return _DEFINITION.findall(content.decode("utf-8", "replace"))
 
 
-def definition(source: "Source", nodes: "Dict[str, ast.AST]", name: str, file: str) -> "Definition":
-    """Where a breakpoint on a function belongs, or on a class.
+def _is_overload(node: "ast.AST") -> bool:
+    """Whether a function only tells checkers of types how another one may be called."""
+    decorators = getattr(node, "decorator_list", ())
+    return any("overload" in (getattr(one, "attr", ""), getattr(one, "id", "")) for one in decorators)
+
+
+def definitions(source: "Source", name: str, node: "ast.AST", file: str) -> "List[Definition]":
+    """Where a breakpoint on a function belongs, or on a class, which may define its `__init__` more than once.
 
     Args:
         source: where it is
-        nodes: the functions and classes there, by qualified names
-        name: its own
+        name: its qualified name
+        node: itself
         file: what the file is called
     """
-    node = nodes[name]
+    nodes = [node]
     if isinstance(node, ast.ClassDef):
-        node = nodes.get(name + ".__init__", node)
-    if isinstance(node, ast.ClassDef):
-        return Definition(file, name, None, None)
-    line, by_name = source.entered(node)
-    return Definition(file, name, line, str(getattr(node, "name", "")) if by_name else None)
+        first, last = source.header(node), source.last_line(node)
+        inits = [one for its, one in source.functions() if its == name + ".__init__"]
+        nodes = [one for one in inits if first < first_line(one) <= last]
+        if not nodes:
+            return [Definition(file, name, None, None)]
+    found = []
+    for one in nodes:
+        line, by_name = source.entered(one)
+        found.append(Definition(file, name, line, str(getattr(one, "name", "")) if by_name else None))
+    return found
