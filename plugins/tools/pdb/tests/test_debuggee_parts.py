@@ -188,7 +188,7 @@ def test_a_mark_that_fails_for_another_cause_than_a_change_is_no_mark(monkeypatc
 
     with TimeLimit(60) as limit:
         monkeypatch.setattr(values_module, "mark", changed)
-        assert Values().marked([1], limit) == ("[1]", 0)
+        assert Values().marked([1], limit) == ("[1]", 0, 0)
         monkeypatch.setattr(values_module, "mark", wrong)
         with pytest.raises(TypeError):
             Values().marked([1], limit)

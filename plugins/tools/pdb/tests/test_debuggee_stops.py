@@ -100,7 +100,7 @@ def test_one_slow_value_hides_no_other(debug: Any) -> None:
     assert shown["plain"] == "<Plain value=1>"
     stop = program.do("n")["stop"]
     assert stop["return"] == "1"
-    assert stop["locals"]["changed"]["quick"] == "Quick()"
+    assert "quick" not in stop["locals"]["changed"] and stop["locals"]["late"] == {"quick": "Quick()"}
 
 
 def test_a_new_call_of_the_same_function_starts_afresh(debug: Any) -> None:
@@ -316,3 +316,85 @@ def test_a_stop_keeps_nothing_alive(debug: Any, command: str) -> None:
     while program.do("c")["t"] == "prompt":
         pass
     assert b"gone True" in program.printed
+
+
+def test_a_value_that_cannot_be_described_hides_no_other_in_what_it_is_in(debug: Any) -> None:
+    source = textwrap.dedent(
+        """\
+        import collections
+        class Bad:
+            def __repr__(self):
+                raise ValueError("detached")
+        class Data:
+            def __init__(self, one, two):
+                self.one, self.two = one, two
+            def __repr__(self):
+                return "Data({!r}, {!r})".format(self.one, self.two)
+        Pair = collections.namedtuple("Pair", "x y")
+        class Words(dict):
+            pass
+        def f():
+            numbers = [1, Bad(), 3]
+            words = {"ok": 1, "bad": Bad()}
+            some = (Bad(), 2)
+            data = Data(Bad(), 5)
+            pair = Pair(1, Bad())
+            own = Words(a=Bad())
+            ordered = collections.OrderedDict(b=Bad())
+            return 1
+        f()
+        """
+    )
+    bad = "<Bad, whose repr raised ValueError>"
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 21")
+    assert program.do("c")["stop"]["locals"]["changed"] == {
+        "numbers": f"[1, {bad}, 3]",
+        "words": f"{{'ok': 1, 'bad': {bad}}}",
+        "some": f"({bad}, 2)",
+        "data": f"<Data, whose repr raised ValueError: one={bad}, two=5>",
+        "pair": f"<Pair, whose repr raised ValueError: x=1, y={bad}>",
+        "own": f"<Words, whose repr raised ValueError: {{'a': {bad}}}>",
+        "ordered": f"<OrderedDict, whose repr raised ValueError: {{'b': {bad}}}>",
+    }
+
+
+def test_what_there_was_no_time_to_describe_has_not_changed(debug: Any) -> None:
+    source = textwrap.dedent(
+        """\
+        import collections, time
+        class Slow:
+            def __repr__(self):
+                time.sleep(60)
+        class Box:
+            def __init__(self, n):
+                self.n = n
+            def __repr__(self):
+                return "Box({})".format(self.n)
+        def f():
+            slow = [1, Slow(), 3]
+            ordered = collections.OrderedDict(x=1)
+            counts = collections.Counter("a")
+            box, other = Box(1), Box(2)
+            done = 1
+            other.n = 3
+            counts["b"] += 1
+            return done
+        f()
+        """
+    )
+    program = debug("python app.py", {"app.py": source})
+    program.do("b 15")
+    shown = program.do("c")["stop"]["locals"]["changed"]
+    assert shown == {
+        "slow": "[1, <Slow, whose repr took too long>, 3]",
+        "ordered": "OrderedDict({'x': 1})",
+        "counts": "Counter({'a': 1})",
+        "box": "<Box>",
+        "other": "<Box>",
+    }
+    found = program.do("n")["stop"]["locals"]
+    assert found["changed"] == {"done": "1"} and found["late"]["box"] == "Box(1)"
+    assert program.do("n")["stop"]["locals"]["changed"] == {"other": "Box(3)"}
+    assert set(program.do("n")["stop"]["locals"]["changed"]) == {"counts"}
+    assert "late" not in program.do("n")["stop"]["locals"]

@@ -39,6 +39,10 @@ def locals_of(**changes: Any) -> dict[str, Any]:
             "stopped: step\nchanged locals: a = 1 (1 unchanged, 3 more: pp locals())",
         ),
         (
+            {"reason": "step", **locals_of(first=False, unchanged=2, late={"a": "A(1)"})},
+            "stopped: step\nchanged locals: none seen (2 as shown before)\nfor this there was no time before: a = A(1)",
+        ),
+        (
             {"reason": "step", **locals_of(changed={"a": "1\n2", "b": "3"})},
             "stopped: step\nlocals:\n  a = 1\n    2\n  b = 3",
         ),

@@ -250,3 +250,21 @@ def test_what_an_exception_leads_to_is_told_after_it(trace: Follow) -> None:
     first = next(number for number, line in enumerate(lines) if "bad(1)" in line)
     said = [line.strip()[:12] for line in lines[first + 1 : first + 4]]
     assert said == ["> bad(x=1) r", "! KeyError: ", "> Sup.__exit"], lines
+
+
+def test_a_value_that_cannot_be_described_hides_no_other_in_what_it_is_in(trace: Follow) -> None:
+    found = trace(
+        "from collections import namedtuple\n"
+        "class Bad:\n    def __repr__(self): raise ValueError('detached')\n"
+        "class Data:\n    def __init__(self, one, two): self.one, self.two = one, two\n"
+        "    def __repr__(self): return 'Data(%r, %r)' % (self.one, self.two)\n"
+        "Pair = namedtuple('Pair', 'x y')\n"
+        "def f(data, pair):\n    return [1, Bad(), 3]\n"
+        "f(Data(Bad(), 5), Pair(1, Bad()))\n"
+    )
+    bad = "<Bad, whose repr raises ValueError>"
+    assert dict(found.story.arguments) == {
+        "data": f"<Data, whose repr raises ValueError: one={bad}, two=5>",
+        "pair": f"<Pair, whose repr raises ValueError: x=1, y={bad}>",
+    }
+    assert found.lines[-1].startswith(f"returned [1, {bad}, 3]")

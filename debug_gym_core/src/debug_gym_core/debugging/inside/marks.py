@@ -47,6 +47,18 @@ def fields_of(value: "Any") -> "Dict[str, Any]":
     return dict(slots, **found) if slots and found else found or slots
 
 
+def parts_of(value: "Any") -> "Dict[str, Any]":
+    """The variables of an object, or the fields of a named tuple; see `fields_of`."""
+    kind = type(value)
+    if container_of(kind) is not tuple:
+        return fields_of(value)
+    for one in _ORDER.__get__(kind):
+        names = _ATTRIBUTES.__get__(one).get("_fields")
+        if type(names) is tuple and all(type(name) is str for name in names):
+            return {name: value for name, value in zip(names, tuple.__iter__(value))}  # noqa: B905
+    return fields_of(value)
+
+
 def has_plain_repr(kind: type) -> bool:
     """Whether objects of a type have no repr of their own, without asking its metaclass, which is the program's."""
     own = (

@@ -91,6 +91,8 @@ def stop_text(stop: Mapping[str, Any]) -> str:
     if "return" in stop:
         lines.append(f"return value: {_value(stop['return'])}")
     lines.append(_locals_line(stop))
+    late = (stop.get("locals") or {}).get("late") or {}
+    lines += [f"for this there was no time before: {name} = {_value(text)}" for name, text in late.items()]
     task = stop.get("task")
     if task:
         lines.append(f"task {task['name']}: {_places(task['awaits'])}")

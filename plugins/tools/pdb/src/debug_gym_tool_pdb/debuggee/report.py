@@ -12,7 +12,7 @@ from debug_gym_core.debugging.inside.process import _get_ident
 from .frames import in_order, is_cleared, is_shown, line_of, other_frames, outwards, real_line
 from .groups import members
 from .own_frames import is_ours
-from .values import MESSAGE_LENGTH, REPR_SECONDS
+from .values import MESSAGE_LENGTH, REPR_SECONDS, is_same
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,7 +181,10 @@ class Reporter:
         return [(number, text.rstrip("\r\n")[:SOURCE_WIDTH]) for number, text in enumerate(window, first)]
 
     def _locals(self, frame: "FrameType", limit: "TimeLimit") -> "Json":
-        """Locals that changed since the last stop of this frame; of a module, its data only."""
+        """Locals that changed since the last stop of this frame; of a module, its data only.
+
+        And those for whose text there was no time then.
+        """
         values = frame.f_locals
         module_level = values is frame.f_globals
         names = [
@@ -199,14 +202,17 @@ class Reporter:
                 now[name] = self._values.marked(values[name], limit)
             except KeyError:
                 continue
-        self._shown.keep(frame, now)
-        changed = {name: shown[0] for name, shown in now.items() if before.get(name) != shown}
-        return {
+        changed = {name: shown[0] for name, shown in now.items() if not is_same(before.get(name), shown)}
+        same = [name for name in now if name not in changed]
+        self._shown.keep(frame, dict(now, **{name: before[name] for name in same if now[name][2] is None}))
+        late = {name: now[name][0] for name in same if before[name][2] is None and now[name][2] is not None}
+        found: "Json" = {
             "first": last is None,
             "changed": changed,
             "unchanged": len(now) - len(changed),
             "omitted": max(0, len(names) - MOST_LOCALS),
         }
+        return dict(found, late=late) if late else found
 
     def _exceptions(
         self, error: "BaseException", limit: "TimeLimit", most: "Tuple[int, ...]" = MOST_MEMBERS

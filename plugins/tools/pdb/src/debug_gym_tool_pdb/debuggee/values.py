@@ -7,20 +7,23 @@ import sys
 import traceback
 import types
 
-from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, text_of
-from debug_gym_core.debugging.inside.marks import fields_of, has_plain_repr, mark
+from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, repr_of, text_of
+from debug_gym_core.debugging.inside.marks import container_of, fields_of, has_plain_repr, mark, parts_of
 from debug_gym_core.debugging.inside.sets import first_of
 from debug_gym_core.debugging.inside.texts import name_of, without_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import AbstractSet, Any, Dict, Optional, Set, Tuple
+    from typing import AbstractSet, Any, Dict, Iterable, Optional, Set, Tuple
 
-    Marked = Tuple[str, int]
+    Marked = Tuple[str, int, Optional[int]]
 
 REPR_SECONDS = 0.2
 MESSAGE_LENGTH = 400
 TOO_LONG = "<{}, whose repr took too long>"
+RAISED = "<{}, whose repr raised {}{}>"
+_DICTS = (collections.OrderedDict, collections.defaultdict, collections.Counter)
+_SIMPLE = (bool, float, complex, type(None))
 _LOOKED_INTO = frozenset(
     (
         *(bytearray, bytes, collections.deque, dict, frozenset, int, list, set, str, tuple),
@@ -31,7 +34,15 @@ _LOOKED_INTO = frozenset(
 
 
 class BoundedRepr(reprlib.Repr):
-    """A repr that is short; only containers and numbers are looked into where the time cannot be limited."""
+    """A repr that is short; only containers and numbers are looked into where the time cannot be limited.
+
+    What raises, or takes too long, stands for itself alone in what it is in.
+
+    Attributes:
+        limit: of the time in which the program is asked
+        whole: tells what is not shown of the texts that the program gave
+        partial: whether something was not asked for its text
+    """
 
     def __init__(self) -> None:
         """Set the bounds."""
@@ -40,9 +51,9 @@ class BoundedRepr(reprlib.Repr):
         self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdeque = self.maxarray = 8
         self.maxdict = 8
         self.maxstring = self.maxother = self.maxlong = 160
-        self.by_type = False
+        self.limit = TimeLimit(REPR_SECONDS)
         self.whole = 0
-        self.asked: "Optional[type]" = None
+        self.partial = False
         self._slow: "Set[int]" = set()
 
     def repr1(self, x: "Any", level: int) -> str:
@@ -53,11 +64,14 @@ class BoundedRepr(reprlib.Repr):
 
     def repr_dict(self, x: "Dict[Any, Any]", level: int) -> str:
         """A dictionary, in its own order, which reprlib does not keep."""
+        return self._pairs(x.items(), len(x), level)
+
+    def _pairs(self, pairs: "Iterable[Tuple[Any, Any]]", size: int, level: int) -> str:
         if level <= 0:
-            return "{...}" if x else "{}"
-        first = list(itertools.islice(x.items(), self.maxdict))
+            return "{...}" if size else "{}"
+        first = list(itertools.islice(pairs, self.maxdict))
         shown = ["{}: {}".format(self.repr1(key, level - 1), self.repr1(value, level - 1)) for key, value in first]
-        return "{{{}}}".format(", ".join(shown + ["..."] * (len(x) > self.maxdict)))
+        return "{{{}}}".format(", ".join(shown + ["..."] * (size > self.maxdict)))
 
     def repr_set(self, x: "AbstractSet[Any]", level: int) -> str:
         """A set."""
@@ -80,29 +94,50 @@ class BoundedRepr(reprlib.Repr):
         found = fields_of(x) if has_plain_repr(kind) else {}
         if found:
             return self._with_fields(x, found, level)
-        if id(kind) in self._slow:
+        if kind in _SIMPLE:
+            return repr(x)
+        if id(kind) in self._slow or not self.limit.active:
+            self.partial = True
+            if kind in _DICTS:
+                return self._cut("{}({})".format(name_of(kind), self._inside(x, level)))
+            return (TOO_LONG if id(kind) in self._slow else "<{}>").format(name_of(kind))
+        try:
+            whole = self.limit.call(repr_of, x)
+        except OutOfTime:
+            self.limit.stop()
+            self._slow.add(id(kind))
+            self.partial = True
             return TOO_LONG.format(name_of(kind))
-        if self.by_type and kind not in (bool, float, complex, type(None)):
-            return "<{}>".format(name_of(kind))
-        self.asked = kind
-        whole = repr(x)
+        except BaseException as error:
+            inside = self._inside(x, level) if level > 0 else ""
+            return self._cut(RAISED.format(name_of(kind), name_of(type(error)), inside and ": " + inside))
         self.whole = hash((self.whole, without_addresses(whole)))
         return self._cut(whole)
 
+    def _inside(self, x: "Any", level: int) -> str:
+        """What is in an object or a container, without its own repr; empty: it does not say."""
+        parts = parts_of(x)
+        if parts:
+            return self._named(parts, level)
+        base = container_of(type(x))
+        if base is not None and issubclass(base, dict):
+            return self._pairs(base.items(x), base.__len__(x), level)
+        if base in (list, tuple, set, frozenset, collections.deque):
+            shown = [self.repr1(one, level - 1) for one in itertools.islice(base.__iter__(x), self.maxlist)]
+            return "[{}]".format(", ".join(shown + ["..."] * (base.__len__(x) > self.maxlist)))
+        return ""
+
     def _with_fields(self, x: "Any", fields: "Dict[str, Any]", level: int) -> str:
         """An object that has no repr of its own: what it consists of, as `eval` shows it."""
-        kind = type(x)
+        return self._cut("<{} {}>".format(name_of(type(x)), self._named(fields, level)))
+
+    def _named(self, fields: "Dict[str, Any]", level: int) -> str:
         shown = []
         for name, value in list(fields.items())[: self.maxdict]:
             shown.append("{}={}".format(name, self.repr1(value, level - 1)) if level > 0 else "...")
         if len(fields) > self.maxdict:
             shown.append("...")
-        return self._cut("<{} {}>".format(name_of(kind), ", ".join(shown)))
-
-    def too_slow(self) -> None:
-        """Remember the type whose repr was asked for last as one that is slow."""
-        if self.asked is not None:
-            self._slow.add(id(self.asked))
+        return ", ".join(shown)
 
     def repr_bytes(self, x: bytes, level: int) -> str:
         """Bytes, without a copy of all of them."""
@@ -140,26 +175,22 @@ class Values:
 
     def describe(self, value: "Any", limit: "TimeLimit") -> str:
         """A short repr without addresses, within the time that is left; after it, of builtin types only."""
-        self._repr.by_type = not limit.active
+        self._repr.limit = limit
+        self._repr.partial = False
         try:
-            return without_addresses(limit.call(self._repr.repr, value))
-        except OutOfTime:
-            limit.stop()
-            self._repr.too_slow()
-            return TOO_LONG.format(name_of(type(value)))
+            return without_addresses(self._repr.repr(value))
         except BaseException as error:
-            return "<{}, whose repr raised {}>".format(name_of(type(value)), name_of(type(error)))
-        finally:
-            self._repr.asked = None
+            return RAISED.format(name_of(type(value)), name_of(type(error)), "")
 
     def marked(self, value: "Any", limit: "TimeLimit") -> "Marked":
-        """The same, with a number that tells whether more has changed than is shown."""
+        """The same, with numbers that tell whether more has changed than is shown; see `is_same`."""
         self._repr.whole = 0
         text = self.describe(value, limit)
+        whole = None if self._repr.partial else self._repr.whole
         try:
-            return text, hash((self._repr.whole, mark(value)))
+            return text, mark(value), whole
         except RuntimeError:  # it was changed by another thread meanwhile
-            return text, 0
+            return text, 0, whole
 
     def said(self, error: "BaseException") -> str:
         """An exception's text; empty when its own code fails or takes too long."""
@@ -185,6 +216,13 @@ class Values:
         except BaseException:
             return ""
         return text if len(text) <= MESSAGE_LENGTH else text[:MESSAGE_LENGTH] + "..."
+
+
+def is_same(before: "Optional[Marked]", now: "Marked") -> bool:
+    """Whether a value is what it was: a text that there was no time to ask for tells nothing."""
+    if before is None or (before[2] is not None and now[2] is not None):
+        return before == now
+    return before[1] == now[1]
 
 
 def in_one_line(error: BaseException) -> str:

@@ -4,7 +4,7 @@ import collections
 import types
 
 from debug_gym_core.debugging.inside.limits import OutOfTime, TimeLimit, repr_of, text_of
-from debug_gym_core.debugging.inside.marks import container_of, fields_of, has_plain_repr, mark, mark_within
+from debug_gym_core.debugging.inside.marks import container_of, fields_of, has_plain_repr, mark, mark_within, parts_of
 from debug_gym_core.debugging.inside.process import _process_time
 from debug_gym_core.debugging.inside.sets import first_of
 from debug_gym_core.debugging.inside.signals import is_of_a_handler
@@ -106,8 +106,8 @@ class Values:
         """Whether code of the program's may be asked: its time is limited, and it has not had all of it."""
         return self._spent <= ALL_SECONDS and self._limit.start()
 
-    def _ask(self, value: "Any") -> str:
-        """The value's own repr."""
+    def _ask(self, value: "Any", level: int, room: int) -> str:
+        """The value's own repr; where that raises, what it consists of, as far as `level` allows."""
         kind = type(value)
         if kind in self._slow or not self._may_ask():
             return "<{}>".format(name_of(kind))
@@ -120,7 +120,9 @@ class Values:
         except BaseException as error:
             if is_of_a_handler(error):
                 raise
-            return "<{}, whose repr raises {}>".format(name_of(kind), name_of(type(error)))
+            parts = parts_of(value)
+            inside = ": " + self._fields(parts, level, room) if parts else ""
+            return "<{}, whose repr raises {}{}>".format(name_of(kind), name_of(type(error)), inside)
         finally:
             used = _process_time() - before
             self._spent += used
@@ -229,21 +231,21 @@ class Values:
             if has_plain_repr(kind):
                 fields = fields_of(value)
                 if fields:
-                    return self._with_fields(kind, fields, level, room)
-            return self._ask(value)
+                    return "<{} {}>".format(name_of(kind), self._fields(fields, level, room))
+            return self._ask(value, level, room)
         except Exception as error:  # changed by another thread meanwhile, or of an odd type
             if is_of_a_handler(error):
                 raise
             return "<{}>".format(name_of(kind))
 
-    def _with_fields(self, kind: type, fields: "Dict[str, Any]", level: int, room: int) -> str:
-        """An object that has no repr of its own: what it consists of."""
+    def _fields(self, fields: "Dict[str, Any]", level: int, room: int) -> str:
+        """What an object consists of that has no repr of its own."""
         shown = []
         for name, value in list(fields.items())[: HEAD + TAIL]:
             shown.append("{}={}".format(name, self._text(value, level - 1, room // 2) if level > 1 else "..."))
         if len(fields) > HEAD + TAIL:
             shown.append("...")
-        return "<{} {}>".format(name_of(kind), ", ".join(shown))
+        return ", ".join(shown)
 
     def _container(self, value: "Any", kind: type, level: int, room: int) -> str:
         size = len(value)
