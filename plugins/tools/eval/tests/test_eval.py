@@ -97,6 +97,16 @@ def test_one_failure_of_many_tests_costs_little(evaluating: Callable[..., RepoEn
     assert journal["json"][0]["data"]["tests"] == {"test_shop.py::test_some": "failed"}
 
 
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(FAILURES, ""), (FAILURES + 1, "\n[1 more failure has frames and locals that are not shown]\n")],
+)
+def test_how_many_failures_are_not_described_is_said(evaluating: Callable[..., RepoEnv], count: int, said: str) -> None:
+    env = evaluating(tests=MANY.replace("== 0", "== -1").replace("300", str(count - 1)))
+    text = env.step("eval")[0]["text"]
+    assert said in text and ("not shown]" in text) is bool(said)
+
+
 @pytest.mark.faults
 def test_data_of_many_failures_are_bounded(evaluating: Callable[..., RepoEnv]) -> None:
     env = evaluating(tests=MANY.replace("== 0", "== 1").replace("300", str(NAMED_FAILURES)))

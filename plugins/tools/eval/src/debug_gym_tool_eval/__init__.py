@@ -154,6 +154,9 @@ def render(
     details = "\n\n".join(_describe(one) for one in measurement.failures[:FAILURES] if one.frames)
     if details:
         parts.append(bound(details, DETAILS_LIMIT))
+        if left := sum(bool(one.frames) for one in measurement.failures[FAILURES:]):
+            failures = f"{left} more failures have" if left > 1 else "1 more failure has"
+            parts.append(f"[{failures} frames and locals that are not shown]")
     ended = "timed out" if measurement.timed_out else "interrupted" if measurement.interrupted else ""
     status = ended or f"exit status {measurement.exit_status}"
     output = measurement.output if measurement.kind != "report" else without_repetitions(measurement.output)
