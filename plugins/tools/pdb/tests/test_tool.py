@@ -383,3 +383,12 @@ def test_schema_of_the_tool() -> None:
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"pdb: {next(iter(settings))}: "):
         Pdb(**settings)
+
+
+def test_breakpoints_are_listed_while_no_session_can_start(env: Environment, pdb: Pdb) -> None:
+    pdb.use(env, "b app.py:4, n > 0\nq")
+    env.session.write("app.py", b"def f(:\n")
+    listed = pdb.use(env, "b").text.splitlines()
+    assert listed[0] == "Breakpoint 1 at app.py:4, if n > 0" and listed[1].startswith("There is no session: ")
+    with pytest.raises(ActionError):
+        pdb.use(env, "c")

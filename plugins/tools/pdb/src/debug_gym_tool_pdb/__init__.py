@@ -105,7 +105,14 @@ class Pdb(Tool):
             arguments: Sequence[str] | None = restart[0] if restart else None
             if arguments is None and entrypoint is None and asked == self._asked:
                 arguments = self._arguments
-            self._start(env, target, call, arguments)
+            try:
+                self._start(env, target, call, arguments)
+            except ActionError as error:
+                listed = [f"Breakpoint {one}" for one in env.breakpoints]
+                if self._live is not None or not listed or len(lines) > 1 or not typed.lists_breakpoints(lines[0]):
+                    raise
+                text = "\n".join([*listed, f"There is no session: {error}"])
+                return Observation(self.name, text, {"breakpoints": env.breakpoints.as_json()})
             self._asked = asked
             if restart:  # done already
                 lines.pop(0)

@@ -16,6 +16,7 @@ _TOOL_NAME = re.compile(r"\s*pdb[ \t]+(?!(?:in|is|and|or|if|not)\b)(?=[a-z])")
 _FENCE = re.compile(r"\s*```\w*\s*")
 _COUNTED = re.compile(r"\s*(n|next|s|step)[ \t]+(\d+)\s*(?:#.*)?")
 _RESTART = re.compile(r"\s*(?:(?:run|restart|rerun)(?:\s+((?![^\s\w]{0,3}=)[^\s#;][^#;]*))?|start)\s*")
+_LISTS = re.compile(r"\s*(?:b|break)\s*")
 _HELP = re.compile(r"\s*(?:h|help|\?)\s*(?:pdb)?\s*(?:\(\s*\))?\s*")
 _GOES_BACK = re.compile(r"\s*(?:back|rewind)\s*(?:\d+|\(\s*\d*\s*\))?\s*")
 
@@ -50,6 +51,11 @@ def counted(line: str) -> tuple[str, int]:
     """A step and how often it is to be done, for `n 5`; any other line is done once."""
     match = _COUNTED.fullmatch(line)
     return (match[1][0], max(1, int(match[2][:6]))) if match else (line, 1)
+
+
+def lists_breakpoints(line: str) -> bool:
+    """Whether a line asks for the breakpoints that there are."""
+    return _LISTS.fullmatch(line) is not None
 
 
 def restart(line: str) -> tuple[list[str] | None, ...]:
