@@ -243,6 +243,17 @@ def test_a_mistyped_attribute_names_the_near_one(in_work: Any, python: str) -> N
         assert out.endswith("\nhint: did you mean balance?\n")
 
 
+def test_a_private_attribute_is_named_as_it_is_stored(debug: Any) -> None:
+    app = "class A:\n    def __init__(self): self.__size = 1\n    def f(self):\n        return self.__size\nA().f()\n"
+    program = debug("python app.py", {"app.py": app})
+    program.do("b A.f")
+    program.do("c")
+    out = program.do("p self.__size")["out"]
+    assert out.startswith("*** AttributeError: 'A' object has no attribute '__size'")
+    if program.hello["python"] >= [3, 10]:
+        assert out.endswith("\nhint: did you mean _A__size?\n")
+
+
 SAME = [
     ("print amount", "p amount"),
     ("inspect amount", "p amount"),

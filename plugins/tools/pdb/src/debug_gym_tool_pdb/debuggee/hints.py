@@ -145,5 +145,6 @@ def _for_attribute(error: "AttributeError") -> "Optional[str]":
     names = {key for kind in type(value).__mro__ for key in vars(kind)}
     with contextlib.suppress(AttributeError):  # without running the program's own lookup
         names.update(key for key in object.__getattribute__(value, "__dict__") if isinstance(key, str))
-    near = nearest(name, names)
+    private = [one for one in names if name[:2] == "__" and one[:1] == "_" and one.endswith(name) and one != name]
+    near = sorted(private)[:MOST_NAMED] or nearest(name, names)
     return "did you mean {}?".format(" or ".join(near)) if near else None
