@@ -56,6 +56,15 @@ def test_frames_of_a_recursion_are_counted() -> None:
     ]
 
 
+def test_frames_of_a_recursion_through_several_functions_are_counted() -> None:
+    frames = ['  File "/testbed/app.py", line 9 in even', '  File "/testbed/app.py", line 12 in odd']
+    outer = '  File "/testbed/app.py", line 15 in main'
+    title = "Current thread 0x00007f7014a59b80 (most recent call first):"
+    _, stack = split_stack("\n".join([title, *frames * 50, outer, ""]))
+    assert stack.splitlines()[1:] == [*frames, "  (these 2 frames 50 times)", outer]
+    assert split_stack("\n".join([title, *frames * 2, outer, ""]))[1].splitlines()[1:] == [*frames * 2, outer]
+
+
 @pytest.mark.parametrize(
     "piece", ["a", "Thread 0x", "Thread 0x1 ", "(most recent call first):", "Current thread 0x1 ("]
 )

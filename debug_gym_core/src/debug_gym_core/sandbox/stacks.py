@@ -16,6 +16,9 @@ _THREAD = re.compile(
     r"(?:Current thread|Thread) 0x[0-9a-f]{1,16}\b[^(\n]{0,100}\(most recent call first\):$", re.MULTILINE
 )
 _FRAME = re.compile(r'  (?:File "(.*)", line \d+ in .*|\.\.\.|<no Python frame>|Garbage-collecting)')
+_CYCLE = re.compile(r"((?:^  File [^\n]*\n){2,8}?)\1{2,}", re.MULTILINE)
+"""Frames of a recursion through several functions."""
+
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python[0-9.]+/")
 
 
@@ -31,7 +34,13 @@ def readable_stack(text: str) -> str:
     text = _START.sub("", text)
     lines = [line for line in text.splitlines() if f'"{shipping.NAME}"' not in line]
     counted = [(line, len(list(same))) for line, same in itertools.groupby(lines)]
-    return "\n".join(f"{line} ({count} times)" if line and count > 1 else line for line, count in counted).strip()
+    text = "\n".join(f"{line} ({count} times)" if line and count > 1 else line for line, count in counted)
+    return _CYCLE.sub(_folded, f"{text}\n").strip()
+
+
+def _folded(cycle: re.Match[str]) -> str:
+    """The frames that come again and again, once."""
+    return f"{cycle[1]}  (these {cycle[1].count(chr(10))} frames {len(cycle[0]) // len(cycle[1])} times)\n"
 
 
 def split_stack(output: str) -> tuple[str, str]:
