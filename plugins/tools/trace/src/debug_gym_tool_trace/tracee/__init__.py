@@ -13,7 +13,8 @@ The host's first and only message says what to run and what to follow; what was 
 - `story`: what is kept of a call: its steps, loops folded, and the calls that it made
 - `frames`: what a frame tells of itself
 - `watching`: which call is followed, and what becomes of each event of it
-- `settrace`, `monitoring`: where the events come from, by a trace function or by `sys.monitoring` (Python 3.12 on)
+- `backend`: where the events come from
+- `settrace`, `monitoring`: backends, by a trace function or by `sys.monitoring` (Python 3.12 on)
 - `programs`, `pytests`: what is run, as `python` runs it
 - `main`: begins here
 """

@@ -1,37 +1,43 @@
-"""What a backend does, for whoever checks types."""
+"""Where events come from."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from .story import Call
 
-    class Backend(Protocol):
-        """Where events come from.
 
-        Attributes:
-            lasts: whether events go on to come after an exception has left us
-        """
+class Backend:
+    """Tells a `Watch` of calls.
 
-        lasts: bool
+    Attributes:
+        lasts: whether events go on to come after an exception has left us
+    """
 
-        def start(self) -> None:
-            """Tell of calls of the function."""
+    lasts = False
 
-        def follow(self, call: Call) -> None:
-            """Tell of what a call does, and of the calls that it makes."""
+    def start(self) -> None:
+        """Tell of calls of the function."""
+        raise NotImplementedError
 
-        def end_only(self, call: Call) -> None:
-            """Tell of a call how it ends, and no more of its lines."""
+    def follow(self, call: "Call") -> None:
+        """Tell of what a call does, and of the calls that it makes."""
+        raise NotImplementedError
 
-        def no_more_calls(self) -> None:
-            """Tell no more of calls that begin."""
+    def end_only(self, call: "Call") -> None:
+        """Tell of a call how it ends, and no more of its lines."""
+        raise NotImplementedError
 
-        def settle(self) -> None:
-            """What is about to be told of the calling thread is told now."""
+    def no_more_calls(self) -> None:
+        """Tell no more of calls that begin."""
+        raise NotImplementedError
 
-        def hears(self) -> bool:
-            """Whether calls in the calling thread are told of."""
+    def settle(self) -> None:
+        """What is about to be told of the calling thread is told now."""
+        raise NotImplementedError
 
-        def stop(self) -> None:
-            """Tell nothing any more."""
+    def hears(self) -> bool:
+        """Whether calls in the calling thread are told of."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Tell nothing any more."""
+        raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from debug_gym_core.debugging.inside.monitoring import MONITORING, listen, take_number
 
+from .backend import Backend
 from .channel import _getframe
 
 TYPE_CHECKING = False
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from .watching import Watch
 
 
-class Monitoring:
+class Monitoring(Backend):
     """Events of all threads, of the code objects that matter."""
 
     lasts = True

@@ -7,6 +7,7 @@ import types
 
 from debug_gym_core.debugging.inside.process import OURS, _get_ident, _settrace
 
+from .backend import Backend
 from .channel import _exc_info, _gettrace
 from .frames import enters_handler, how_left, is_cleanup, is_resumed, raises
 
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
     Tracer = Callable[[FrameType, str, Any], Any]
 
 
-class SetTrace:
+class SetTrace(Backend):
     """Events of this thread, and of those that are started from now on."""
-
-    lasts = False
 
     def __init__(self, watch: "Watch") -> None:
         """Tell `watch`."""
